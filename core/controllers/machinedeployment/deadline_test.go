@@ -17,6 +17,7 @@ func deadline(seconds int32) func(*clusterv1alpha1.MachineDeployment) {
 
 // A rollout that does not get on says so, and for what it waits; when it gets on, that is over.
 func TestROL5_ARolloutThatDoesNotGetOnSaysSo(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	stop := manage(t, c)

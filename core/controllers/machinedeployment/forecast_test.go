@@ -36,6 +36,7 @@ import (
 // as a forecast assumes: all at once, while the controllers rest. 200 changes are tried, 60 with
 // -short.
 func TestForecastsComeTrue(t *testing.T) {
+	t.Parallel()
 	const atOnce, changes = 6, 10
 	deployments := uint64(20)
 	if testing.Short() {

@@ -18,6 +18,7 @@ import (
 
 // A deployment that is as it should be costs no write, however often it is looked at.
 func TestNothingIsWrittenWhenNothingHappens(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	var writes atomic.Int64

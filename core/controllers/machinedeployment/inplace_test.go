@@ -39,6 +39,7 @@ func bare(md *clusterv1alpha1.MachineDeployment) {
 // What needs no other VM reaches the current set without a new revision, and goes again; old sets
 // keep their template.
 func TestROL3_InPlaceChangesReachTheCurrentSet(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)
@@ -96,6 +97,7 @@ func TestROL3_InPlaceChangesReachTheCurrentSet(t *testing.T) {
 
 // A set that selects by more than its deployment keeps what it selects by.
 func TestROL3_AnAdoptedSetKeepsItsSelector(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	stop := manage(t, c)
@@ -147,6 +149,7 @@ func parts(t *testing.T, c *controllertest.Cluster) string {
 // While a rollout goes on its sets say so, new ones from the start; afterwards none does, also if
 // the end came while nobody looked.
 func TestROL6_SetsSayThatARolloutGoesOn(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	stop := manage(t, c)

@@ -90,6 +90,7 @@ func nodesOf(c *controllertest.Cluster) *clusterv1alpha1.MachineDeployment {
 // The create of a set, whose answer is lost, is carried out after its deployment was given another
 // template and has another set: it brings no Machine of the template that nobody wants any more.
 func TestROL1_ALostCreateThatIsLateBringsNoMachines(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	requests := &late{}
@@ -120,6 +121,7 @@ func TestROL1_ALostCreateThatIsLateBringsNoMachines(t *testing.T) {
 
 // The size of a set is late instead. Nobody makes another set beside it as long as it may come.
 func TestROL1_ALostSizeThatIsLateIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	requests := &late{}
@@ -155,6 +157,7 @@ func TestROL1_ALostSizeThatIsLateIsWaitedFor(t *testing.T) {
 // Two statuses of a set come between the set and its size. The set is given its size all the same,
 // and no set of before grows, though the deployment's size was changed together with its template.
 func TestROL1_AStatusDoesNotKeepASetFromItsSize(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	written := map[types.UID]int32{}

@@ -13,6 +13,7 @@ import (
 // No garbage collector works here, as after an interrupted watch: a deployment that is made again
 // has nobody else to clear away after the one before.
 func TestADeploymentMadeAgainDropsTheSetsBefore(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)

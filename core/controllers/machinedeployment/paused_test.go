@@ -18,6 +18,7 @@ func paused(is bool) func(*clusterv1alpha1.MachineDeployment) {
 
 // A paused deployment rolls nothing out, and is scaled all the same.
 func TestROL4_APausedRolloutGoesOnWhenItIsResumed(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	manage(t, c)
@@ -59,6 +60,7 @@ func TestROL4_APausedRolloutGoesOnWhenItIsResumed(t *testing.T) {
 
 // What is made paused begins when it is resumed.
 func TestROL4_ADeploymentMadePausedBeginsWhenItIsResumed(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)
@@ -73,6 +75,7 @@ func TestROL4_ADeploymentMadePausedBeginsWhenItIsResumed(t *testing.T) {
 
 // The brake: nothing is written to the sets of a deployment that carries the annotation.
 func TestOPS10_AnnotatedDeploymentIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)

@@ -41,6 +41,7 @@ func deleteOne(t *testing.T, c *controllertest.Cluster) {
 // A rollout that begins while a Machine drains, replaced already, waits for the room that both take
 // up.
 func TestAReplacementUsesTheSurge(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	manage(t, c)
@@ -68,6 +69,7 @@ func TestAReplacementUsesTheSurge(t *testing.T) {
 
 // No set is scaled by a change of maxSurge alone, and yet it holds for them from then on.
 func TestAReplacementKeepsWithinALoweredSurge(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	manage(t, c)
@@ -100,6 +102,7 @@ func TestAReplacementKeepsWithinALoweredSurge(t *testing.T) {
 // A step of a rollout and the replacement of a deleted Machine both want the same room. Neither
 // sees in the cache at once that the other has taken it.
 func TestARolloutAndAReplacementShareTheSurge(t *testing.T) {
+	t.Parallel()
 	const attempts = 6
 	c := controllertest.New(t)
 	c.Act(t)

@@ -13,6 +13,7 @@ import (
 // A set whose template becomes the current one again gets a new revision and keeps the former in
 // its history.
 func TestROL4_ASetThatIsUsedAgainKeepsItsFormerRevisions(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)
@@ -46,6 +47,7 @@ func TestROL4_ASetThatIsUsedAgainKeepsItsFormerRevisions(t *testing.T) {
 
 // Once rolloutAfter has passed, Machines that were made before are replaced, once.
 func TestROL4_MachinesOfBeforeRolloutAfterAreReplacedOnce(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)

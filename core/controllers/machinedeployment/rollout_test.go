@@ -141,6 +141,7 @@ func within(t *testing.T, audit *controllertest.Audit, most, least int) {
 }
 
 func TestARollingUpdateKeepsWithinItsLimits(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name               string
 		replicas           int32
@@ -182,6 +183,7 @@ func TestARollingUpdateKeepsWithinItsLimits(t *testing.T) {
 }
 
 func TestSetsCarryWhatOthersRead(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)
@@ -224,6 +226,7 @@ func TestSetsCarryWhatOthersRead(t *testing.T) {
 }
 
 func TestTheSameTemplateInOtherWordsReplacesNothing(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)
@@ -243,6 +246,7 @@ func TestTheSameTemplateInOtherWordsReplacesNothing(t *testing.T) {
 }
 
 func TestADeploymentIsScaledInTheMiddleOfARollout(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	manage(t, c)
@@ -278,6 +282,7 @@ func TestADeploymentIsScaledInTheMiddleOfARollout(t *testing.T) {
 }
 
 func TestABrokenTemplateStopsAndIsRolledBack(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	manage(t, c)
@@ -340,6 +345,7 @@ func TestABrokenTemplateStopsAndIsRolledBack(t *testing.T) {
 }
 
 func TestHistoryIsKeptAsLongAsWanted(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)
@@ -359,6 +365,7 @@ func TestHistoryIsKeptAsLongAsWanted(t *testing.T) {
 }
 
 func TestADeploymentWithoutASizeIsGivenOne(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	manage(t, c)
@@ -377,6 +384,7 @@ func TestADeploymentWithoutASizeIsGivenOne(t *testing.T) {
 }
 
 func TestATakenNameIsAvoided(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	stop := manage(t, c)
@@ -406,6 +414,7 @@ func TestATakenNameIsAvoided(t *testing.T) {
 }
 
 func TestAnOrphanedSetIsAdopted(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	stop := manage(t, c)
@@ -428,6 +437,7 @@ func TestAnOrphanedSetIsAdopted(t *testing.T) {
 
 // The controllers are killed again and again in the middle of a rollout: its bounds hold.
 func TestARolloutSurvivesItsControllers(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	stop := manage(t, c)

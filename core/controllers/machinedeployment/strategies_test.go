@@ -48,6 +48,7 @@ func progressing(t *testing.T, c *controllertest.Cluster, md *clusterv1alpha1.Ma
 
 // To recreate, all old Machines are gone before there is a new one.
 func TestROL2_RecreateMakesNoMachineBesideAnOldOne(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	actor := c.Act(t)
 	manage(t, c)
@@ -70,6 +71,7 @@ func TestROL2_RecreateMakesNoMachineBesideAnOldOne(t *testing.T) {
 // With OnDelete a Machine is replaced when somebody deletes it, and by none of its own
 // template. This also holds if the deployment's controller was away when the Machine went.
 func TestROL2_OnDeleteReplacesWhatSomebodyDeletes(t *testing.T) {
+	t.Parallel()
 	c := controllertest.New(t)
 	c.Act(t)
 	stop := manage(t, c)

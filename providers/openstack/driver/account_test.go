@@ -60,6 +60,7 @@ func (w *world) handedOver(m *driverv1alpha1.Machine) string {
 // A create that failed half-way says where: another project is not asked for the rest, and does not
 // look as if there was nothing.
 func TestACreateThatFailedHalfWay(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	other := map[string]any{"username": "alt", "projectName": "alt", "network": "alt-net"}
 	demo := w.handedOver(w.created("whole", nil))
@@ -101,6 +102,7 @@ func TestACreateThatFailedHalfWay(t *testing.T) {
 
 // A project in which nothing was made does not keep the machine.
 func TestACreateThatMadeNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	w.full("CreatePort")
 	_, err := w.create("portless", nil)
@@ -121,6 +123,7 @@ func TestACreateThatMadeNothing(t *testing.T) {
 // Who owns a network is shown what other projects have on it, and an administrator all floating
 // IPs: those are other machines' business, which may run well on servers that he is not shown.
 func TestAnotherProjectsMachinesAreNotListed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	one := w.created("one", nil)
 	owner := ownership.Owner{Cluster: clusterUID, Namespace: "kube-system", Name: "theirs", UID: "uid-of-theirs"}
@@ -163,6 +166,7 @@ func (w *world) port() string {
 
 // A create ends before its caller stops waiting, and says where the machine is.
 func TestACreateThatTakesTooLong(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	demo := w.handedOver(w.created("whole", nil))
 	w.inject(&backendv1alpha1.Fault{

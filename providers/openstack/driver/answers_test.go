@@ -22,6 +22,7 @@ import (
 // A proxy that does not find the services, or takes no request, says nothing about machines and
 // their specs.
 func TestNothingIsGoneBehindAProxyThatIsAstray(t *testing.T) {
+	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{
 		"it finds nothing":    http.NotFound,
 		"it takes no request": func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusBadRequest) },
@@ -52,6 +53,7 @@ func TestNothingIsGoneBehindAProxyThatIsAstray(t *testing.T) {
 // A proxy that answers 400 for Nova may have handed the request on: what there may be is handed
 // over, and waited for.
 func TestAServerBehindAProxyThatRefuses(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{}).another(Options{CreateSettle: time.Hour})
 	end := w.answer(func(rw http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/servers") {
@@ -70,6 +72,7 @@ func TestAServerBehindAProxyThatRefuses(t *testing.T) {
 
 // A Neutron without routers has no floating IPs, and does not know the path either.
 func TestANeutronWithoutRouters(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	w.answer(func(rw http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasSuffix(r.URL.Path, "/floatingips") {
@@ -90,6 +93,7 @@ func TestANeutronWithoutRouters(t *testing.T) {
 // A server that has come since the list of its machine's was asked for is waited for: another one
 // is not made.
 func TestAServerThatHasJustCome(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	made := w.created("one", nil)
 	end := w.answer(func(rw http.ResponseWriter, r *http.Request) bool {
@@ -114,6 +118,7 @@ func TestAServerThatHasJustCome(t *testing.T) {
 
 // A list of ports that stays behind hides no machine: Nova knows its server.
 func TestAPortThatNoListShows(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	made := w.created("one", nil)
 	end := w.answer(func(rw http.ResponseWriter, r *http.Request) bool {
@@ -135,6 +140,7 @@ func TestAPortThatNoListShows(t *testing.T) {
 
 // A port of the spec's that another server has is named: it may have it for ever.
 func TestAPortOfTheSpecsThatIsTaken(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	w.created("one", nil)
 	id := w.port()
@@ -148,6 +154,7 @@ func TestAPortOfTheSpecsThatIsTaken(t *testing.T) {
 // A server for which no host has room is a create that was refused, though Nova says so only later:
 // the machine gets a server of the same port and floating IP once there is room.
 func TestNoRoomIsARefusedCreate(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{HostsPerZone: 1})
 	w.apart("apart")
 	fields := map[string]any{"serverGroup": "apart", "floatingIpPool": "ext-net"}
@@ -208,6 +215,7 @@ func (w *world) session(computeAPIVersion string) *session.Session {
 // Nothing that a spec can ask for needs a newer Nova; a microversion that is named is refused by
 // name.
 func TestOldNovas(t *testing.T) {
+	t.Parallel()
 	refused := func(w *world, name string, more map[string]any, says string) {
 		_, err := w.create(name, more)
 		w.refused("a microversion that it does not have", err, driverv1alpha1.ErrorReason_ERROR_REASON_SPEC_INVALID)
@@ -226,6 +234,7 @@ func TestOldNovas(t *testing.T) {
 
 // Subnets of one name in several networks are told apart by their network.
 func TestSubnetsAreOfTheirNetwork(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	_, err := w.create("one", map[string]any{"network": "kubermatic-92r62cx8j6", "subnet": "demo-subnet"})
 	w.refused("a subnet of another network", err, driverv1alpha1.ErrorReason_ERROR_REASON_DEPENDENCY_NOT_FOUND)

@@ -35,6 +35,7 @@ func (w *world) refuseConsoles(code int, body string, alsoServers bool) {
 }
 
 func TestConsole(t *testing.T) {
+	t.Parallel()
 	const gone = `{"itemNotFound": {"code": 404, "message": "Instance 1 could not be found."}}`
 	for _, c := range []struct {
 		name        string
@@ -79,6 +80,7 @@ func TestConsole(t *testing.T) {
 }
 
 func TestConsoleOfNobody(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	_, err := w.console("nobody")
 	if reason := contract.ErrorInfo(status.Convert(err)).GetReason(); reason != "MACHINE_NOT_FOUND" {

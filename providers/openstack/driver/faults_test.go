@@ -11,6 +11,7 @@ import (
 
 // Why a server failed does not change: Nova, which leaves it out of its lists, is asked once.
 func TestAFailedServerIsAskedForOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	if _, err := w.create("huge", map[string]any{"flavor": "m1.huge"}); err != nil {
 		t.Fatal(err)
@@ -35,6 +36,7 @@ func TestAFailedServerIsAskedForOnce(t *testing.T) {
 }
 
 func TestFaultsAreForgotten(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	v := &faults{clock: func() time.Time { return now }}
 	failed := func(id string) server {

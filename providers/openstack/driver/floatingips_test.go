@@ -52,6 +52,7 @@ func (w *world) free(in *session.Session) []string {
 // Machines that are made at once borrow a floating IP each of those that the project has, one goes
 // without where there are too few, and all are there when the machines are gone.
 func TestFloatingIPsAreBorrowed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	in := w.session("")
 	addresses := w.allocate(in, 3)
@@ -85,6 +86,7 @@ func TestFloatingIPsAreBorrowed(t *testing.T) {
 
 // A floating IP of the pool that is free goes before a new one, and stays; the new one goes.
 func TestFloatingIPsAreReused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	in := w.session("")
 	addresses := w.allocate(in, 1)

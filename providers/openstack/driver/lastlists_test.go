@@ -40,6 +40,7 @@ func (w *world) askedSince() func() map[string]int64 {
 
 // What a list has shown of a machine goes without being asked for again.
 func TestDeleteGoesByTheList(t *testing.T) {
+	t.Parallel()
 	w, later := newWorld(t, openstacksim.Options{}).later(settle)
 	spec := map[string]any{"floatingIpPool": "ext-net"}
 	w.created("one", spec)
@@ -73,6 +74,7 @@ func TestDeleteGoesByTheList(t *testing.T) {
 }
 
 func TestAListShowsWhatGoesNext(t *testing.T) {
+	t.Parallel()
 	const settle = time.Minute
 	owner := ownership.Owner{Cluster: "c", Namespace: "n", Name: "m", UID: "u"}
 	// Times are since an hour after the process started; 0 means never.
@@ -149,6 +151,7 @@ func TestAListShowsWhatGoesNext(t *testing.T) {
 
 // A machine that a list has not shown is made without being looked for.
 func TestCreateGoesByTheList(t *testing.T) {
+	t.Parallel()
 	w, later := newWorld(t, openstacksim.Options{}).later(settle)
 	later()
 	w.list()
@@ -164,6 +167,7 @@ func TestCreateGoesByTheList(t *testing.T) {
 
 // A leader's term begins with its first list, long before its first create.
 func TestATermBeginsWithAList(t *testing.T) {
+	t.Parallel()
 	w, later := newWorld(t, openstacksim.Options{}).later(settle)
 	led := meta()
 	led.LeaderEpoch = 7
@@ -186,6 +190,7 @@ func TestATermBeginsWithAList(t *testing.T) {
 
 // What another process has made of a machine since the list is found.
 func TestCreateAfterAListThatIsOld(t *testing.T) {
+	t.Parallel()
 	for name, more := range map[string]map[string]any{"own network": nil, "network of another project": {"network": "shared"}} {
 		t.Run(name, func(t *testing.T) {
 			w, later := newWorld(t, openstacksim.Options{}).later(time.Second)
@@ -209,6 +214,7 @@ func TestCreateAfterAListThatIsOld(t *testing.T) {
 }
 
 func TestAListShowsNothing(t *testing.T) {
+	t.Parallel()
 	const settle = time.Minute
 	owner := ownership.Owner{Cluster: "c", Namespace: "n", Name: "m", UID: "u"}
 	other := ownership.Owner{Cluster: "c", UID: "v"}

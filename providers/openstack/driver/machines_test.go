@@ -22,6 +22,7 @@ import (
 
 // A machine of each kind comes, with all that its spec asks for, and goes, with nothing left.
 func TestWhatAMachineIsMadeOf(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		more map[string]any
@@ -60,6 +61,7 @@ func TestWhatAMachineIsMadeOf(t *testing.T) {
 // A hundred machines are asked for at once. Each costs a call for each thing that it is made of,
 // and a share of a few lists.
 func TestCallsOfManyMachines(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name     string
 		spec     map[string]any
@@ -70,6 +72,7 @@ func TestCallsOfManyMachines(t *testing.T) {
 		{"on a volume", map[string]any{"rootDiskSizeGB": 20}, 5, 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, openstacksim.Options{})
 			w.Driver = New(session.NewPool(session.Options{}), Options{Version: "test"})
 			const machines = 100
@@ -118,6 +121,7 @@ func sum(calls map[string]int64) (all int64) {
 // The answer of each call that makes something is lost in turn: the next create goes on, and there
 // is one of each.
 func TestLostAnswers(t *testing.T) {
+	t.Parallel()
 	spec := map[string]any{"floatingIpPool": "ext-net"}
 	for _, operation := range []string{"CreatePort", "CreateFloatingIP", "CreateServer"} {
 		t.Run(operation, func(t *testing.T) {
@@ -138,6 +142,7 @@ func TestLostAnswers(t *testing.T) {
 
 // A uid that has had its server gets no other.
 func TestDeletedServerIsNotMadeAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	first := w.created("one", nil)
 	w.gone("one")
@@ -160,6 +165,7 @@ func TestDeletedServerIsNotMadeAgain(t *testing.T) {
 // Machines that are asked for at once are told apart by what they have had, whatever their names
 // have in common.
 func TestTombstonesOfMany(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	had := map[string]bool{"set-one": true, "set-two": true, "other": true, "set": false, "set-three": false, "set-one-more": false}
 	for name, before := range had {
@@ -185,6 +191,7 @@ func TestTombstonesOfMany(t *testing.T) {
 
 // A process that knows nothing finds a server that has been there for long by its port.
 func TestOldServersAreFound(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	before := w.created("one", nil)
 	later := func() time.Time { return time.Now().Add(time.Hour) }
@@ -201,6 +208,7 @@ func TestOldServersAreFound(t *testing.T) {
 // What others made is never deleted: a port that the spec names, and all that carries no marks of
 // this machine.
 func TestForeignThingsStay(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	w.created("other", nil)
 	before := w.left()
@@ -218,6 +226,7 @@ func TestForeignThingsStay(t *testing.T) {
 // What a create that died has left is listed as failed, under the machine's name, and goes with the
 // next delete.
 func TestLeftoversAreListedAndDeleted(t *testing.T) {
+	t.Parallel()
 	for _, dies := range []string{"CreateFloatingIP", "CreateServer"} {
 		t.Run("before "+dies, func(t *testing.T) {
 			w := newWorld(t, openstacksim.Options{})
@@ -240,6 +249,7 @@ func TestLeftoversAreListedAndDeleted(t *testing.T) {
 // What users of Cluster API give a port and a server arrives: tags of ports after their creation,
 // also of a port whose create was broken off before them.
 func TestTagsOfPortsAndKeyPairs(t *testing.T) {
+	t.Parallel()
 	world := openstacksim.DefaultWorld()
 	world.KeyPairs = []string{"ours"}
 	w := newWorld(t, openstacksim.Options{World: world})
@@ -285,6 +295,7 @@ func (w *world) list() (all []*driverv1alpha1.Machine) {
 
 // A server that somebody deletes takes its machine with it, and leaves the port for us.
 func TestServerDeletedBySomebodyElseIsMissing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	m := w.created("one", nil)
 	if _, err := w.hooks.ChangeVM(t.Context(), &backendv1alpha1.ChangeVMRequest{Id: m.GetProviderId(), Change: backendv1alpha1.VMChange_VM_CHANGE_DELETE}); err != nil {
@@ -305,6 +316,7 @@ func TestServerDeletedBySomebodyElseIsMissing(t *testing.T) {
 // What the spec names and the cloud has not is found before anything is made, by the name of its
 // field.
 func TestWhatIsNotThere(t *testing.T) {
+	t.Parallel()
 	for field, more := range map[string]map[string]any{
 		"flavor":            {"flavor": "m9.none"},
 		"image":             {"image": "none"},
@@ -336,6 +348,7 @@ func TestWhatIsNotThere(t *testing.T) {
 }
 
 func TestInstanceTemplate(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	answer, err := w.GetInstanceTemplate(t.Context(), &driverv1alpha1.GetInstanceTemplateRequest{Meta: meta(), Provider: w.provider(map[string]any{
 		"flavor": "m1.large", "availabilityZone": "nova",

@@ -12,6 +12,7 @@ import (
 
 // What a spec names by tags or a description is found as if it was named.
 func TestWhatIsNamedByTags(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{World: openstacksim.DefaultWorld().With(openstacksim.World{
 		Images: []openstacksim.Image{{Name: "noble-1", Tags: []string{"golden"}}, {Name: "noble-2", Tags: []string{"golden", "current"}}},
 	})})

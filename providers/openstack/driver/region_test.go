@@ -13,6 +13,7 @@ import (
 // A cloud controller manager with OS_CCM_REGIONAL names the region in a Node's providerID, and
 // machine-controller has a form of its own. All are the machine's, whichever is written first.
 func TestFormsOfTheProviderID(t *testing.T) {
+	t.Parallel()
 	for _, regional := range []bool{false, true} {
 		w := newWorld(t, openstacksim.Options{})
 		w.Driver = New(session.NewPool(session.Options{}), Options{Version: "test", Regional: regional})
@@ -36,6 +37,7 @@ func TestFormsOfTheProviderID(t *testing.T) {
 }
 
 func TestServerIDs(t *testing.T) {
+	t.Parallel()
 	const id = "0a6b1a3c-7b0e-4a6e-9c0a-000000000001"
 	for providerID, want := range map[string]string{
 		"openstack:///" + id: id, "openstack://RegionOne/" + id: id, "kubermatic://openstack/" + id: id,
@@ -49,6 +51,7 @@ func TestServerIDs(t *testing.T) {
 }
 
 func TestRegionsThatAreNoPartOfAnID(t *testing.T) {
+	t.Parallel()
 	for region, want := range map[string]bool{"dbl": true, "": false, "a/b": false, "a b": false, "a\n": false} {
 		if got := providerIDs(region, "1", true); (len(got) == 3) != want {
 			t.Errorf("%q: %q", region, got)

@@ -25,6 +25,7 @@ func (w *world) another(o Options) *world {
 // A port that another process has made may have had a request for a server, which may still be on
 // its way: it is waited for, once.
 func TestARequestOfAnotherProcessIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{}).another(Options{CreateSettle: time.Hour})
 	w.inject(&backendv1alpha1.Fault{
 		Match: &backendv1alpha1.FaultMatch{Operation: "CreateServer"}, Effect: backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR, Times: 1,
@@ -49,6 +50,7 @@ func TestARequestOfAnotherProcessIsWaitedFor(t *testing.T) {
 
 // Who was refused asks again at once: nothing can be on its way.
 func TestARefusalIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	if _, err := w.hooks.SetQuota(t.Context(), &backendv1alpha1.SetQuotaRequest{Limits: map[string]int64{"vm": 0}}); err != nil {
 		t.Fatal(err)
@@ -66,6 +68,7 @@ func TestARefusalIsNotWaitedFor(t *testing.T) {
 // Two drivers, such as those of two leaders, that are asked for one machine at the same time make
 // it once.
 func TestTwoDriversMakeOneServer(t *testing.T) {
+	t.Parallel()
 	for name, more := range map[string]map[string]any{
 		"own network": nil, "network of another project": {"network": "shared"},
 		"slow floating IP": {"floatingIpPool": "ext-net"},
@@ -108,6 +111,7 @@ func TestTwoDriversMakeOneServer(t *testing.T) {
 // Two ports in a network of another project, where addresses must not be chosen, are no rivals of
 // each other.
 func TestTwoPortsInASharedNetwork(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	more := map[string]any{"network": "", "ports": []map[string]any{{"network": "shared"}, {"network": "shared"}}}
 	w.created("one", more)
@@ -120,6 +124,7 @@ func TestTwoPortsInASharedNetwork(t *testing.T) {
 
 // Another region is another account: there, everything would look gone.
 func TestAnotherRegionIsAnError(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	m := w.created("one", nil)
 	_, err := w.DeleteMachine(t.Context(), &driverv1alpha1.DeleteMachineRequest{
@@ -131,6 +136,7 @@ func TestAnotherRegionIsAnError(t *testing.T) {
 // A uid whose port was made for another name is told of, also while its server cannot be seen:
 // nothing can be made beside it.
 func TestAPortOfAnotherName(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	w.created("one", nil)
 	other := ref("other")

@@ -10,6 +10,7 @@ import (
 
 // What Nova says of a server, and what that is to core.
 func TestState(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, server string
 		want         driverv1alpha1.MachineState
@@ -69,6 +70,7 @@ func TestState(t *testing.T) {
 
 // A server that is being deleted is asked for again only if Nova seems to have forgotten it.
 func TestDeletionIsRepeatedOnlyIfNovaForgotIt(t *testing.T) {
+	t.Parallel()
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for raw, want := range map[string]bool{
 		`{"status":"ACTIVE","OS-EXT-STS:task_state":"deleting","updated":"2026-01-01T11:59:00Z"}`: true,
@@ -90,6 +92,7 @@ func TestDeletionIsRepeatedOnlyIfNovaForgotIt(t *testing.T) {
 
 // Nova writes an image as an object, and for a server that boots from a volume as an empty string.
 func TestServerImage(t *testing.T) {
+	t.Parallel()
 	for raw, want := range map[string]string{`{"image":{"id":"one","links":[]}}`: "one", `{"image":""}`: "", `{}`: ""} {
 		var s server
 		if err := json.Unmarshal([]byte(raw), &s); err != nil || s.Image.ID != want {

@@ -32,6 +32,7 @@ func onVolumes() map[string]any {
 
 // Local disks that the flavor has no room for are refused before anything is made.
 func TestLocalDisksHaveToFitTheFlavor(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	local := func(size int) map[string]any {
 		return map[string]any{"name": fmt.Sprintf("d%d", size), "sizeGiB": size, "storage": map[string]any{"type": "Local"}}
@@ -50,6 +51,7 @@ func TestLocalDisksHaveToFitTheFlavor(t *testing.T) {
 // The driver is killed, or an answer lost, at each call in turn, on the way in and on the way out.
 // There is one of each volume while the machine is there, and none after it.
 func TestVolumesAreMadeAndDeletedOnce(t *testing.T) {
+	t.Parallel()
 	for _, effect := range []backendv1alpha1.FaultEffect{backendv1alpha1.FaultEffect_FAULT_EFFECT_ANSWER_LOST, backendv1alpha1.FaultEffect_FAULT_EFFECT_ERROR} {
 		for _, operation := range []string{"CreatePort", "CreateVolume", "ListVolumes", "CreateServer", "DeleteServer", "DeleteVolume", "DeletePort"} {
 			t.Run(operation+effect.String(), func(t *testing.T) {
@@ -97,6 +99,7 @@ func TestVolumesAreMadeAndDeletedOnce(t *testing.T) {
 
 // A volume quota that is used up is said so, makes no server, and is over when it is raised.
 func TestAVolumeQuotaEnds(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{Quota: map[string]int64{"volume": 1}})
 	_, err := w.settled("one", onVolumes())
 	w.refused("a machine of two volumes", err, driverv1alpha1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED)
@@ -115,6 +118,7 @@ func TestAVolumeQuotaEnds(t *testing.T) {
 
 // A back end that is full puts a volume in error. That is the create's error, and the volume goes.
 func TestAVolumeThatCannotBeMade(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	if _, err := w.create("one", onVolumes()); err == nil {
 		t.Fatal("the volumes are not made yet")
@@ -153,6 +157,7 @@ func (w *world) rootVolume() string {
 
 // Two drivers that ask for a volume at the same time leave one: the younger goes before it is used.
 func TestOfTwoVolumesTheOlderStays(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	if _, err := w.create("one", onVolumes()); err == nil {
 		t.Fatal("the volumes are not made yet")
@@ -178,6 +183,7 @@ func TestOfTwoVolumesTheOlderStays(t *testing.T) {
 
 // A volume that nothing else is left of is its machine's: it is listed, and deleted.
 func TestVolumesAloneAreListed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	if _, err := w.create("one", map[string]any{"rootDiskSizeGB": 1}); err == nil {
 		t.Fatal("the volume is not made yet")
@@ -203,6 +209,7 @@ func TestVolumesAloneAreListed(t *testing.T) {
 
 // While Cinder does not answer, machines are listed all the same, and those without volumes go.
 func TestAnOutageOfCinder(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, openstacksim.Options{})
 	made := w.created("plain", nil)
 	w.created("onvolumes", onVolumes())
@@ -234,6 +241,7 @@ func TestAnOutageOfCinder(t *testing.T) {
 
 // What a volume is to be made with and the cloud has not is an error of its field.
 func TestWhatVolumesAreMadeOfIsNotThere(t *testing.T) {
+	t.Parallel()
 	for field, more := range map[string]map[string]any{
 		"rootDiskVolumeType":       {"rootDiskSizeGB": 1, "rootDiskVolumeType": "nothing"},
 		"rootDiskAvailabilityZone": {"rootDiskSizeGB": 1, "rootDiskAvailabilityZone": "nowhere"},
@@ -252,6 +260,7 @@ func TestWhatVolumesAreMadeOfIsNotThere(t *testing.T) {
 
 // A volume that Cinder does not delete keeps its machine, and says why in Cinder's words.
 func TestAVolumeThatStays(t *testing.T) {
+	t.Parallel()
 	const words = "Invalid volume: Volume status must be available or error or error_restoring or error_extending or error_managing and must not be " +
 		"migrating, attached, belong to a group, have snapshots, awaiting a transfer, or be disassociated from snapshots after volume transfer."
 	w := newWorld(t, openstacksim.Options{})
