@@ -99,10 +99,10 @@ func eventually(t *testing.T, what string, done func() error) {
 }
 
 func TestKilledStarterLeavesNothing(t *testing.T) {
-	dir := t.TempDir()
+	dir, temp := t.TempDir(), t.TempDir()
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} { // The second run starts in what the first one left.
 		starter := exec.Command(os.Args[0])
-		starter.Env = append(os.Environ(), starterDir+"="+dir)
+		starter.Env = append(os.Environ(), starterDir+"="+dir, "TMPDIR="+temp)
 		starter.Stderr = t.Output()
 		out, err := starter.StdoutPipe()
 		if err != nil {

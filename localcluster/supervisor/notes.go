@@ -83,11 +83,16 @@ func endLeftover(path string, log *slog.Logger) error {
 	var n note
 	if json.Unmarshal(data, &n) != nil || n.Pid <= 1 {
 		log.Warn("Note of a process is unreadable and is dropped", "note", path)
-		return nil
+		return nil //nolint:nilerr // it proves nothing, so that nothing can be ended
 	}
 	if err := endNoted(n, log); err != nil {
 		return err
 	}
+	return removeTemp(n)
+}
+
+// removeTemp removes the temporary files of a process. A note of an earlier version names none.
+func removeTemp(n note) error {
 	if !strings.HasPrefix(filepath.Base(n.Temp), tempPrefix) {
 		return nil
 	}
