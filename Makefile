@@ -255,6 +255,7 @@ skew: $(WHOLE_NEEDS) ## Core and drivers of this release and the one before, in 
 .PHONY: oldest-kubernetes
 oldest-kubernetes: $(WHOLE_NEEDS) ## Whole processes on the oldest Kubernetes that is supported.
 	@tools/controlplane/build.sh $(BIN)/controlplane-1.34 controlplane tools/controlplane-1.34
+	@ln -sf $(BIN)/kwok $(BIN)/controlplane-1.34/kwok
 	@export MILLWRIGHT_CONTROL_PLANE=$(BIN)/controlplane-1.34; $(RACETEST) -short -count=1 -timeout 55m ./test/e2e
 
 .PHONY: userdata

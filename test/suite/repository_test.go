@@ -51,6 +51,7 @@ func TestAChangeSelectsTheTestsThatProveIt(t *testing.T) {
 		"tools/monitoring/alerts_test.go": {"monitoring"},
 		"tools/release/images.go":         {"release-modules", "docs-test"},
 		"tools/kubelet-1.35/go.mod":       {"test-qemu"},
+		"tools/controlplane-1.34/go.mod":  {"oldest-kubernetes"},
 		"core/bootstrap/render.go":        {"race-unit", "race-e2e", "userdata", "test-qemu", "test-openstack-boot"},
 		"core/bootstrap/static/autoupdate/flatcar/etc/flatcar/update.conf": {"userdata", "test-qemu", "test-openstack-boot"},
 		"core/lifecycle/next.go":                         {"race-unit", "race-e2e", "race-outages", "chaos-long", "test-openstack", "test-qemu", "test-openstack-boot"},

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Builds parts of a real Kubernetes from the modules that this folder pins.
 #
-#   build.sh DIR                    puts etcd, kube-apiserver, kube-controller-manager,
-#                                   kube-scheduler, kubectl and kwok into DIR
-#   build.sh DIR kubelet [MODULE]   puts the kubelet of real VMs into DIR; the module in
-#                                   the folder MODULE may pin another version of Kubernetes
-#   build.sh --key                  prints the key of what would be built
+#   build.sh DIR [controlplane [MODULE]]   puts etcd, kube-apiserver, kube-controller-manager,
+#                                          kube-scheduler, kubectl and kwok into DIR
+#   build.sh DIR kubelet [MODULE]          puts the kubelet of real VMs into DIR
+#   build.sh --key [...]                   prints the key of what would be built
 #
+# The module in the folder MODULE may pin another version of Kubernetes. It has no kwok: that plays
+# pods for tests, of any version.
 # ../build.sh says what the key covers, and where what was built is kept. One executable is built
 # at a time: to link kube-apiserver alone takes 2 GiB, and Go keeps every core busy by itself.
 set -euo pipefail
@@ -22,7 +23,8 @@ dir=$1 what=${2:-controlplane} module=$(cd "${3:-$here}" && pwd)
 kubernetes=$(sed -n 's,^\tk8s.io/kubernetes v\([^ ]*\).*,\1,p' "$module/go.mod")
 case $what in
   controlplane)
-    set -- etcd=go.etcd.io/etcd/server/v3 kwok=sigs.k8s.io/kwok/cmd/kwok
+    set -- etcd=go.etcd.io/etcd/server/v3
+    [ "$module" != "$here" ] || set -- "$@" kwok=sigs.k8s.io/kwok/cmd/kwok
     for name in kube-apiserver kube-controller-manager kube-scheduler kubectl; do set -- "$@" "$name=k8s.io/kubernetes/cmd/$name"; done
     PURPOSE="a control plane of Kubernetes $kubernetes from source: about six minutes on two cores, once"
     ;;
